@@ -204,7 +204,7 @@ def test_declines(text, reason):
 def test_asked_for_otherwise():
     for keywords, reason in (
         ({"algorithm": "winograd"}, "the call asks for the algorithm 'winograd'"),
-        ({"algorithm": "direct"}, "an image has the bits that it has alone"),
+        ({"algorithm": "direct"}, "the bits of an image must not depend on the batch"),
     ):
         problem = parse('mb1ic64ih4oc64oh2kh3n"taps"') if keywords.get("algorithm") == "winograd" else PROBLEMS[0]
         assert reason in dict(explained(problem, **keywords).declined)["columns"]

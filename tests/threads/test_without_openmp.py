@@ -12,7 +12,7 @@ from convgrad_cy.cli import info
 from convgrad_cy.settings import threads, without_openmp
 
 LARGE = cpu.this_machine().tuning.serial_products
-#: The least number of products for which a call has several threads, and one less.
+#: The least number of products for which a call warns, and one less.
 X, W, FEWER = np.ones((1, 1, LARGE), np.float32), np.ones((1, 1, 1), np.float32), np.ones((1, 1, LARGE - 1), np.float32)
 
 

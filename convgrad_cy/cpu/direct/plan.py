@@ -124,8 +124,8 @@ def accumulation(sums, parts, placement, order, target_in_memory):
 def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=False, order=None):
     """The outline of the plan of ``operation`` (FPROP, DGRAD or WGRAD).
 
-    ``positions_adjacent``: positions are adjacent in the source's memory. ``mirrored``: wgrad with y as the source and
-    x as the target. ``order``: the ``Order`` of fprop or dgrad, if it is not the problem's own.
+    ``positions_adjacent``: as in ``Placement``. ``mirrored``: wgrad with y as the source and x as the target.
+    ``order``: the ``Order`` of fprop or dgrad, if it is not the problem's own.
     """
     backward = operation == DGRAD or mirrored
     sums = sum_problem_of(operation, problem, dtype, machine.tile, backward)

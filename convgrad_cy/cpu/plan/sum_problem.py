@@ -94,7 +94,7 @@ class SumProblem(_Fields):
 class Placement(NamedTuple):
     """Layout and machine. They must not affect the result's bits."""
 
-    positions_adjacent: bool  # in the source's memory
+    positions_adjacent: bool  # in memory, by ``are_positions_adjacent`` of rewrites/views.py
     source_bytes: int
     threads: int  # of the call
     machine: Machine

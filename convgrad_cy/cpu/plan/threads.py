@@ -4,9 +4,9 @@ from .scratch import array_bytes
 
 
 def threads_of(problem, itemsize, machine):
-    """The threads of a call; 1 if it has so few products and bytes that starting more threads costs more than it saves.
+    """All threads of the machine, or 1 if the call has few products and few bytes.
 
-    ``itemsize``: bytes of an element of its arrays.
+    Then starting more threads would cost more than it saves. ``itemsize``: bytes of an element of the call's arrays.
     """
     tuning = machine.tuning
     few = problem.multiplications < tuning.serial_products

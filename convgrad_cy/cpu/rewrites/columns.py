@@ -43,7 +43,7 @@ def refusal(task):
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
     if task.algorithm == "direct":  # the number of images affects this choice
-        return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
+        return "with the algorithm 'direct', the bits of an image must not depend on the batch"
     refused = _is_slower(task)
     refused = refused or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
     if refused is None and winograd.refusal(task) is None:
@@ -72,8 +72,7 @@ def _is_slower(task):
     if dtype.itemsize != dtype.compute_itemsize:  # all arrays are copied to the type of the sums
         own += dgrad_costs.widening(problem, tuning)
     of_others = 2 * lanes if pairs else lanes  # with pairs, a tile computes two products in the same time
-    exchanged = dgrad_costs.exchanged(problem, tuning, of_others)
-    others = min(exchanged, dgrad_costs.direct(problem, tuning, of_others, dgrad_costs.parts_of_direct(task)))
+    others = min(dgrad_costs.exchanged(problem, tuning, of_others), dgrad_costs.direct(task, of_others))
     slower = "it takes {:.2f} times as long as direct, or exchanged"
     return None if own < others else Reason(slower, Ratio(own, others))
 

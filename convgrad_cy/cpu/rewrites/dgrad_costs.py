@@ -20,8 +20,9 @@ def lanes_of(dtype):
     return _FITTED_BYTES // dtype.compute_itemsize
 
 
-def direct(problem, tuning, lanes, parts):
-    """Cycles of the direct sum, with the parts that ``parts_of_direct`` returns."""
+def direct(task, lanes):
+    """Cycles of the direct sum."""
+    problem, tuning, parts = task.problem, task.machine.tuning, _parts_of_direct(task)
     channels = _filled(problem.x_channels, lanes)
     vectors = sum(products / max(channels, tuning.row_fill * _filled(row, lanes)) for _, products, row in parts) / lanes
     filter = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
@@ -61,7 +62,7 @@ def widening(problem, tuning):
     return tuning.widening_cycles * (_elements(problem) + filter + y)
 
 
-def parts_of_direct(task):
+def _parts_of_direct(task):
     """(number of walks, products for each pair of channels, positions of a row) of each kind of walk of the direct sum.
 
     Each stride phase has only a part of the taps. A walk that is split at padding has still fewer, in shorter rows.

@@ -88,7 +88,7 @@ def refusal(task):
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
     if task.algorithm == "direct" and operation != WGRAD:  # images become channels, so their number would affect sums
-        return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
+        return "with the algorithm 'direct', the bits of an image must not depend on the batch"
     if positions >= TAP_LIMIT:
         return Reason("y has {} positions or more", TAP_LIMIT)
     refused = None if _is_reversed(task) else _is_slower(task, taps, positions)
@@ -114,8 +114,7 @@ def _is_slower(task, taps, positions):
             return Reason("the filter is less than {} times as large as the stride", overlap)
     if operation == DGRAD and problem.groups == 1:
         lanes = dgrad_costs.lanes_of(task.dtype)
-        own = dgrad_costs.exchanged(problem, tuning, lanes)
-        other = dgrad_costs.direct(problem, tuning, lanes, dgrad_costs.parts_of_direct(task))
+        own, other = dgrad_costs.exchanged(problem, tuning, lanes), dgrad_costs.direct(task, lanes)
         slower = "it takes {:.2f} times as long as direct"
         return None if own < other else Reason(slower, Ratio(own, other))
     if _is_left_to_small_groups(task):

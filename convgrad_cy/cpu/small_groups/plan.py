@@ -30,7 +30,7 @@ class OutlineOrReason(NamedTuple):
 def outline_or_reason(operation, problem, dtype, positions_adjacent, machine):
     """The ``OutlineOrReason`` of an operation.
 
-    ``positions_adjacent``: positions are adjacent in the source's memory.
+    ``positions_adjacent``: as in ``Placement``.
     """
     if problem.groups == 1:
         return OutlineOrReason("there is one group")

@@ -272,10 +272,10 @@ def plan(operation, problem, tiling, machine, most_bytes=None):
     ``most_bytes``: maximum bytes that tasks may share after the cut; None: no limit.
     """
     chosen, box, _, _, tasks = choose(operation, problem, tiling, machine.tile)
-    threads = threads_of(problem, 4, machine)
+    threads = threads_of(problem, FLOAT_BYTES, machine)
     if threads > min(machine.tuning.tuned_threads, tasks):
         chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box, most_bytes)
-    target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
+    target = operand_bytes(problem, FLOAT_BYTES)[0 if operation == DGRAD else 1]
     strips, channels = _filter_part(
         chosen, problem.groups, *problem.channels(operation == DGRAD), machine.tile, threads
     )

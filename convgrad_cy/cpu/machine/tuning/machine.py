@@ -3,7 +3,7 @@
 from .number import same
 
 TABLE = (
-    # Threads (plan/sum_problem.py).
+    # Threads (plan/threads.py).
     same(
         "serial_products", 4_000_000, "products",
         "With fewer, and with fewer than `serial_bytes`, starting a second thread costs more than it saves. Small "
@@ -16,8 +16,8 @@ TABLE = (
     ),
     same(
         "large_filter_bytes", 1 << 20, "bytes of a group",
-        "A filter of this size does not fit in the L2 cache. So a second thread helps to read it, each task packs its "
-        "part of it, and tasks do not read all of it for smaller boxes.",
+        "A filter of this size does not fit in the L2 cache. So each task packs its part of it, and tasks do not read "
+        "all of it for smaller boxes.",
     ),
     # Taps that meet padding alone (rewrites/reached.py).
     same(
