@@ -115,8 +115,8 @@ def of_small(algorithm, *threads):
     # Plans are made as for two threads.
     tuning.WIDE, tuning.NARROW = (one._replace(tuned_threads=1 << 20) for one in (tuning.WIDE, tuning.NARROW))
     for problem, name, formats in product(SMALL, NAMES, FORMATS):
-        if algorithm == "winograd" and max(problem.kernel) == 1:
-            continue
+        if algorithm == "winograd" and (max(problem.kernel) == 1 or problem.groups >= 64):
+            continue  # it refuses the filter, or each group is a task
         counted = []
         for number in map(int, threads):
             with cg.num_threads(number):
