@@ -14,8 +14,7 @@ from ..arrays import NUMPY, zeros
 from ..calls import checked
 from ..calls.prepared import cpu_arguments, run_part
 from ..checks import functions
-from ..cpu import families, task_of
-from ..cpu.rewrites.reached import without_unreached_taps
+from ..cpu import families, task_of, without_unreached_taps
 from ..dtypes import lookup
 from ..settings.threads import get_num_threads, num_threads
 from .axes import AxisBlock as AxisBlock

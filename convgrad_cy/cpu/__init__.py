@@ -28,6 +28,7 @@ from .plan.pipeline import Pipeline
 from .plan.task import WRITERS, Task
 from .rewrites import reached
 from .rewrites.copies import Zeros
+from .rewrites.reached import without_unreached_taps as without_unreached_taps
 from .winograd import problem_refusal as refused_by_winograd
 
 
@@ -43,7 +44,7 @@ def explained(task, preference=families.PREFERENCE):
     """The result of ``families.explained``; without family and details if the result is zeros."""
     if not task.problem.has_products:
         return [], None, []
-    refusals, family, details = families.explained(reached.without_unreached_taps(task), preference)
+    refusals, family, details = families.explained(without_unreached_taps(task), preference)
     return refusals, family, [("instruction set", isa), *details]
 
 
