@@ -27,16 +27,18 @@ class TaskSizes(NamedTuple):
     bands: int = 1
 
 
+def _read(sums, extents):
+    """Elements of a source channel that a box reads."""
+    walks = [walk for walk in sums.walks if walk[2].taps] or sums.walks
+    axes = zip(extents, zip(*walks, strict=True), strict=True)
+    return prod(min(own[0].source_size, span(own, extent)[1]) for extent, own in axes)
+
+
 def _lane_bytes(sums, extents, seen, lanes):
     """Bytes of a task's copies. ``seen``, ``lanes``: elements of a position of the source and of the target."""
-    walks = [walk for walk in sums.walks if walk[2].taps] or sums.walks
-    read = made = 1
-    for i, extent in enumerate(extents):
-        axes = [walk[i] for walk in walks]
-        read *= min(axes[0].source_size, span(axes, extent)[1])
-        # A box has the targets of all stride phases. They begin at different positions, so one may end one further.
-        made *= (extent + 1) * axes[0].target_step
-    return (read * seen + made * lanes) * sums.itemsize
+    # A box has the targets of all stride phases. They begin at different positions, so one may end one further.
+    made = prod((extent + 1) * axis.target_step for extent, axis in zip(extents, sums.typical_walk, strict=True))
+    return (_read(sums, extents) * seen + made * lanes) * sums.itemsize
 
 
 def _lane_extents(sums, seen, lanes):
@@ -83,6 +85,17 @@ def _copying(sums, spread, positions_adjacent):
         if extents == [axis.positions for axis in sums.typical_walk]:
             break
     return extents, block
+
+
+def copies_for_each_product(sums, spread):
+    """Whether the spreading tile needs so small boxes that each copied element of the source has at most one product.
+
+    Neighbouring boxes then copy almost the same elements. The answer is the one for channels last in all layouts.
+    """
+    extents, _ = _copying(sums, spread, positions_adjacent=False)
+    if extents is None or extents == [axis.positions for axis in sums.typical_walk]:
+        return False
+    return _read(sums, extents) >= prod(extents) * sums.taps
 
 
 def _whole(sums, lanes):

@@ -5,6 +5,7 @@ from ..direct.choices import takes_halves
 from ..direct.order import order_of
 from ..machine.register_tile import tile_cycles
 from ..plan.reasons import Reason
+from .boxes import copies_for_each_product
 from .spread import spread_of
 
 #: Maximum entries, of 8 bytes each, in the kernel's tables of taps for all runs (pyx/small_groups/runs.pxd).
@@ -47,6 +48,8 @@ def _reason(sums, positions_adjacent, spread):
         return "a copy with a vector for each channel would take too long"
     if channels * max(table_entries(walk[1].taps, walk[2].taps) for walk in walks) > MOST_TABLE:
         return "there are too many taps"
+    if spread is not None and copies_for_each_product(sums, spread):
+        return "the copies of a box would have as many elements as it has products"
     return None
 
 
