@@ -91,12 +91,17 @@ class AxisWalk(NamedTuple):
 
     def part(self, begin, end, tap, taps):
         """The walk of positions ``begin`` to ``end`` (exclusive) and of ``taps`` taps, beginning at ``tap``."""
-        return self._replace(
-            positions=end - begin,
-            taps=taps,
-            source_begin=self.source_begin + begin * self.source_step + tap * self.source_tap,
-            target_begin=self.target_begin + begin * self.target_step,
-            filter_begin=self.filter_begin + tap * self.filter_step,
+        return AxisWalk(  # faster than _replace
+            end - begin,
+            taps,
+            self.source_size,
+            self.source_begin + begin * self.source_step + tap * self.source_tap,
+            self.source_step,
+            self.source_tap,
+            self.target_begin + begin * self.target_step,
+            self.target_step,
+            self.filter_begin + tap * self.filter_step,
+            self.filter_step,
         )
 
     def extremes(self, positions=None):

@@ -22,12 +22,21 @@ def _by_positions(axis):
     """Parts of the axis, each with the same taps at all positions; empty if some position has no tap."""
     ranges = list(_ranges(axis))
     parts = []
-    for begin, end in pairwise(sorted({0, axis.positions, *(edge for pair in ranges for edge in pair)})):
-        taps = [tap for tap, (first, last) in enumerate(ranges) if first <= begin and end <= last]
-        if not taps:
+    for begin, end in pairwise(sorted({0, axis.positions, *chain(*ranges)})):
+        first, after = _taps_at(axis, begin)
+        if first >= after:
             return []
-        parts.append(axis.part(begin, end, taps[0], len(taps)))
+        parts.append(axis.part(begin, end, first, after - first))
     return parts
+
+
+def _taps_at(axis, position):
+    """The range (first, end) of the taps that lie inside the source at a position."""
+    at, tap = axis.source_begin + position * axis.source_step, axis.source_tap
+    if tap < 0:  # count from the other end of the source
+        at, tap = axis.source_size - 1 - at, -tap
+    tap = tap or 1  # an axis with at most one tap may have steps of 0
+    return max(0, -(at // tap)), min(axis.taps, -((at - axis.source_size) // tap))
 
 
 def _by_taps(axis):
@@ -38,9 +47,16 @@ def _by_taps(axis):
     return [axis.part(begin, end, tap, 1) for tap, (begin, end) in enumerate(ranges)]
 
 
+def _products(axis):
+    """Number of pairs of a position and a tap that lies inside the source at this position."""
+    if not axis.is_padded():
+        return axis.positions * axis.taps
+    return sum([end - begin for begin, end in _ranges(axis)])
+
+
 def _saves_products(walks, counts, axes, tuning):
     """Whether splitting saves enough products: the share of products without padding must be small."""
-    inside = {axis: sum([end - begin for begin, end in _ranges(axis)]) for axis in axes}
+    inside = {axis: _products(axis) for axis in axes}
     left = tuning.left_products if any(map(_is_dilated, axes)) else tuning.left_products_undilated
     seen = every = 0
     for walk, count in zip(walks, counts, strict=True):

@@ -30,7 +30,9 @@ from ..plan import scratch
 from ..plan.operand import Operand
 from ..plan.pipeline import Loop, Pipeline, joined
 from ..plan.reasons import Ratio, Reason
+from ..plan.sum_problem import sum_problem_of
 from ..plan.threads import threads_of
+from ..small_groups.limits import suits_last
 from . import dgrad_costs, overlaps
 from .copies import Copy, on_copies, widened
 from .views import nested
@@ -61,6 +63,8 @@ def _is_slower(task):
         return "tile registers form all products sooner"
     if problem.groups > tuning.most_column_groups:
         return Reason("there are more than {} groups", tuning.most_column_groups)
+    if problem.groups > 1 and suits_last(sum_problem_of(DGRAD, problem, dtype, task.machine.tile, True)):
+        return "small groups fill their vectors"
     axes = zip(problem.x, problem.y, problem.stride, strict=True)
     fewer = prod(truediv(x, positions * stride) for x, positions, stride in axes)
     if fewer < tuning.least_column_gain:

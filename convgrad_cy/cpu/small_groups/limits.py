@@ -1,6 +1,6 @@
 """Limits of small groups: reasons why they would not be faster than direct."""
 
-from ...problem import WGRAD
+from ...problem import DGRAD, WGRAD
 from ..direct.choices import takes_halves
 from ..direct.order import order_of
 from ..machine.register_tile import tile_cycles
@@ -48,8 +48,6 @@ def _reason(sums, positions_adjacent, spread):
         return "a copy with a vector for each channel would take too long"
     if channels * max(table_entries(walk[1].taps, walk[2].taps) for walk in walks) > MOST_TABLE:
         return "there are too many taps"
-    if spread is not None and copies_for_each_product(sums, spread):
-        return "the copies of a box would have as many elements as it has products"
     return None
 
 
@@ -85,7 +83,8 @@ def reason_not_faster(sums, placement, spread):
     """
     reason = channels_last_reason = _reason(sums, False, spread)
     if spread is not None:
-        return reason
+        small = reason is None and sums.operation != DGRAD and copies_for_each_product(sums, spread)
+        return "the copies of a box would have as many elements as it has products" if small else reason
     if placement.positions_adjacent:
         reason = _reason(sums, True, spread)
     elif reason is None and sums.operation != WGRAD and takes_halves(sums, placement):
