@@ -83,6 +83,9 @@ def _refusal_of_few_outputs(given):
 
 def _refusal_of_rows(given):
     reason = _refusal_of_few_outputs(given)
+    fills = 2 * given.sums.outputs > given.sums.lanes and not given.placement.positions_adjacent
+    if reason is None and fills and _refusal_of_phases(given) is None:
+        return "tasks with all stride phases store whole cache lines of several groups"
     if reason is None or given.order.pairs or given.packs_in_tasks:
         return reason
     keeps = keeps_rows(given.split[0], given.placement, given.joins_phases)
