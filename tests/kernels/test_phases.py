@@ -60,6 +60,16 @@ def test_phases_are_joined():
 
 
 @pytest.mark.tuning
+@pytest.mark.parametrize("channels, expected", [(12, False), (6, True)])
+def test_groups_store_whole_lines(channels, expected):
+    """With channels last, groups that fill most of a vector must store rows of several groups, not of positions."""
+    sizes = (1, 28, 28), (1, 14, 14), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
+    problem = ConvProblem(8, 16, channels, channels, *sizes)
+    made = plan(DGRAD, problem, TABLE[2], False, Machine(6, 256, 64, True, 32 << 20, 2))
+    assert Blocks(*made.blocks.tolist()).positions_across == expected
+
+
+@pytest.mark.tuning
 def test_phases_of_many_channels_are_joined_where_positions_are_adjacent():
     problem = ConvProblem(8, 1, 64, 128, (1, 1, 4096), (1, 1, 2048), (1, 1, 4), (1, 1, 2), pad_begin=(0, 0, 1))
     machine = Machine(6, 256, 64, True, 32 << 20, 2)

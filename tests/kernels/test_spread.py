@@ -150,3 +150,16 @@ def test_which_are_spread(operation, groups, channels, outputs, width, dtype, ex
         machine = Machine(6, 256, 64, True, 32 << 20, 2, True)
         plan = plan_of(operation, problem, TABLE[dtype], adjacent, machine)
         assert (Blocks(*plan.blocks).spreads > 0) == expected
+
+
+@pytest.mark.tuning
+@pytest.mark.parametrize("kernel, expected", [((1, 47, 1), False), ((1, 5, 1), True)])
+def test_boxes_whose_copies_have_a_product_each(kernel, expected):
+    """Boxes of a few positions must not copy a large window of many channels, which the next box copies again."""
+    x = 66, 44
+    problem = ConvProblem(5, 52, 3, 1, (1, *x), (1, x[0] - kernel[1] + 1, x[1]), kernel)
+    machine = Machine(6, 256, 64, True, 32 << 20, 2, True)
+    for operation in (FPROP, WGRAD):
+        for adjacent in (False, True):
+            asked = operation, problem, TABLE[2], adjacent, machine
+            assert (small_groups.outline_or_reason(*asked).reason is None) == expected

@@ -132,6 +132,19 @@ def explained(capsys, *arguments):
                 "there are fewer than 2000000 products",
             ],
         ),
+        (
+            "mb16g8ic8ih22iw257oc16oh1ow257kh22kw1",
+            "conv_backward_data",
+            {},
+            "small_groups",
+            [
+                "small groups fill their vectors",
+                "there are fewer than 4000000 products",
+                "the operation is not forward",
+                "the filter is not larger than y",
+                "there are fewer than 2000000 products",
+            ],
+        ),
     ),
 )
 def test_families_and_reasons(text, function, keywords, family, reasons):
