@@ -1,7 +1,7 @@
 """The families of algorithms, in their order of preference: the first one that does not refuse a task takes it.
 
 Some families refuse a task because a later one is faster: ``columns`` refuses tasks that ``winograd`` takes, and
-``winograd`` and ``exchanged`` refuse tasks that ``small_groups`` takes.
+``columns``, ``exchanged`` and ``winograd`` refuse tasks that ``small_groups`` takes.
 """
 
 from functools import partial

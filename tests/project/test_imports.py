@@ -45,7 +45,8 @@ ALLOWED = {
     },
     # These rewrites ask how long the kernels of the task itself would take.
     "cpu.rewrites.columns": {
-        *("_repeat", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.rewrites.dgrad_costs", "cpu.winograd", "problem"),
+        *("_repeat", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.rewrites.dgrad_costs", "cpu.small_groups"),
+        *("cpu.winograd", "problem"),
     },
     "cpu.rewrites.exchanged": {
         *("cpu.direct", "cpu.plan", "cpu.rewrites", "cpu.rewrites.dgrad_costs", "cpu.small_groups", "problem"),
