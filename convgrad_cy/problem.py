@@ -298,6 +298,8 @@ def balanced_size(extent, limit, multiple=1):
 
     It is then rounded up to a multiple of ``multiple``, unless that exceeds the extent. It is at least one.
     """
+    if 1 <= extent <= limit:  # one block; for speed
+        return extent
     count = -(-extent // max(limit, multiple, 1))
     size = -(-extent // max(count, 1))
     return max(1, min(extent, -(-size // multiple) * multiple))
