@@ -176,8 +176,9 @@ class BuildExt(build_ext):
                 BuildExt.last_words = build_compiler.WITHOUT_OPENMP.format(
                     " ".join(build_compiler.command(self.compiler))
                 )
+        products = build_compiler.product_flags(self.compiler)
         for ext in self.extensions:
-            ext.extra_compile_args += openmp[0]
+            ext.extra_compile_args += [*openmp[0], *products]
             ext.extra_link_args += openmp[1]
         store = build_store.Store(OBJECTS) if OBJECTS else None
         build_steps.run_all(self.steps(), self.parallel, self.force, store)

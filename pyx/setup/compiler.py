@@ -1,5 +1,6 @@
 """Checks of the compiler and of its flags."""
 
+import os
 import re
 import subprocess
 import tempfile
@@ -30,6 +31,10 @@ FAST_MATH = re.compile(
     r"|-fassociative-math|-freciprocal-math|-fno-signed-zeros|-fno-honor-(nans|infinities)|-fapprox-func"
     r"|-fcx-limited-range|-fsingle-precision-constant|-fdenormal-fp-math(-f32)?=.*|(.*/)?crtfastmath\.o"
 )
+
+#: GCC 16 (12 does not) tunes for processors on which a chain of fused operations is slow: it then rounds some products
+#: before it adds them. The same sum in another tile would have other bits. 0 turns this off.
+FUSED_PRODUCTS = "--param=avoid-fma-max-bits=0"
 
 EMPTY_PROGRAM = """
 int main(void) { return 0; }
@@ -114,6 +119,14 @@ def openmp_flags(libomp):
 def has_openmp(compiler, flags):
     """Whether the compiler compiles and links a small OpenMP program."""
     return compiles(compiler, OPENMP_PROGRAM, *flags)
+
+
+def product_flags(compiler):
+    """The flags with which GCC fuses each product with its sum. Other compilers, and GCC before 9, need none."""
+    macros = [*command(compiler), "-dM", "-E", "-x", "c", os.devnull]
+    defined = subprocess.run(macros, capture_output=True, text=True, check=False).stdout
+    known = re.search(r"__GNUC__ (9|\d\d+)\b", defined) and "__clang__" not in defined
+    return [FUSED_PRODUCTS] if known else []
 
 
 def compiles(compiler, program, flags=(), link_flags=(), run=False):

@@ -2,9 +2,11 @@
 
 import platform
 import re
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +34,10 @@ def test_tile_stays_in_registers(compiler, tmp_path):
     machine_flag, fused, single = CODE[platform.machine()]
     source, target = tmp_path / "tile.c", tmp_path / "tile.s"
     source.write_text(TILE)
-    command = [compiler, "-std=gnu11", "-O3", machine_flag, "-fPIC", f"-I{PYX}", "-S", source, "-o", target]
+    program = SimpleNamespace(compiler_so=[compiler])
+    flags = runpy.run_path(str(PYX / "setup/compiler.py"))["product_flags"](program)
+    assert bool(flags) == (compiler == "gcc")
+    command = [compiler, "-std=gnu11", "-O3", *flags, machine_flag, "-fPIC", f"-I{PYX}", "-S", source, "-o", target]
     subprocess.run(command, check=True)
     text = target.read_text()
     # Rolled loops have 102 at most: one for each number of rows and vectors.
