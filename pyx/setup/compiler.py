@@ -122,7 +122,7 @@ def has_openmp(compiler, flags):
 
 
 def product_flags(compiler):
-    """The flags with which GCC fuses each product with its sum. Other compilers, and GCC before 9, need none."""
+    """The flags with which GCC from 9 on fuses each product with its sum. Other compilers need none."""
     macros = [*command(compiler), "-dM", "-E", "-x", "c", os.devnull]
     defined = subprocess.run(macros, capture_output=True, text=True, check=False).stdout
     known = re.search(r"__GNUC__ (9|\d\d+)\b", defined) and "__clang__" not in defined

@@ -33,6 +33,7 @@ SMALL = [
         'mb1ic128ih14oc128kh3ph1n"more_channels"',
         'mb1ic64ih28oc96kh1n"pointwise"',
         'mb1g128ic128ih28oc128kh3ph1n"depthwise"',
+        'mb1g32ic32ih28oc32kh3ph1n"few_groups"',
     )
 ]
 #: Layers whose families take much memory without a limit: the exchange, in each of its forms; Winograd's algorithm,

@@ -63,8 +63,6 @@ def _is_slower(task):
         return "tile registers form all products sooner"
     if problem.groups > tuning.most_column_groups:
         return Reason("there are more than {} groups", tuning.most_column_groups)
-    if problem.groups > 1 and suits_last(sum_problem_of(DGRAD, problem, dtype, task.machine.tile, True)):
-        return "small groups fill their vectors"
     axes = zip(problem.x, problem.y, problem.stride, strict=True)
     fewer = prod(truediv(x, positions * stride) for x, positions, stride in axes)
     if fewer < tuning.least_column_gain:
@@ -72,6 +70,8 @@ def _is_slower(task):
         return Reason(few, fewer, tuning.least_column_gain)
     if fewer < tuning.least_gain_over_cells and overlaps.problem_refusal(problem, tuning) is None:
         return "cells of x have nearly as few products, and need no additions"
+    if problem.groups > 1 and suits_last(sum_problem_of(DGRAD, problem, dtype, task.machine.tile, True)):
+        return "small groups fill their vectors"
     own = dgrad_costs.by_columns(problem, tuning, lanes)
     if dtype.itemsize != dtype.compute_itemsize:  # all arrays are copied to the type of the sums
         own += dgrad_costs.widening(problem, tuning)

@@ -88,9 +88,10 @@ def _copying(sums, spread, positions_adjacent):
 
 
 def copies_for_each_product(sums, spread):
-    """Whether the spreading tile needs so small boxes that each copied element of the source has at most one product.
+    """Whether boxes of the spreading tile are so small that a copied element of the source has at most one product.
 
-    Neighbouring boxes then copy almost the same elements. The answer is the one for channels last in all layouts.
+    Neighbouring boxes then copy almost the same elements. All layouts get the answer of channels last, so that they
+    take the same family.
     """
     extents, _ = _copying(sums, spread, positions_adjacent=False)
     if extents is None or extents == [axis.positions for axis in sums.typical_walk]:
