@@ -171,6 +171,21 @@ def test_direct_asked_for():
     assert explained(PROBLEMS[0], "conv_backward_filter", algorithm="direct").family == "exchanged"
 
 
+@pytest.mark.tuning
+@pytest.mark.parametrize(
+    ("text", "family"),
+    [
+        ("mb4g64ic64ih51oc64oh7kh45", "exchanged"),
+        ("mb4g64ic64ih21oc64oh7kh15", "small_groups"),  # few taps
+        ("mb4g64ic64ih12oc64oh12kh31ph15", "small_groups"),  # a filter larger than x
+        ("mb4g32ic64ih105iw19oc64oh7ow12kh99kw8", "small_groups"),  # groups of several channels
+    ],
+)
+def test_gradients_of_depthwise_layers(text, family):
+    """Only large filters of depthwise layers must leave small groups."""
+    assert explained(parse(f'{text}n"groups"'), "conv_backward_data").family == family
+
+
 def test_y_with_many_positions(monkeypatch):
     """A y with many positions must be rejected: its positions would be taps, and their number is limited."""
     monkeypatch.setattr(exchanged, "TAP_LIMIT", 21)

@@ -65,17 +65,22 @@ def _is_left_to_small_groups(task):
 
     With one image, small groups also take the exchanged task, which is then faster. Data gradients of more channels of
     y than of x gain from the exchange, and so do sums of many taps, whose results leave the cache. A few images that
-    are smaller than the filter gain earlier, because most taps meet padding.
+    are smaller than the filter gain earlier, because most taps meet padding. Data gradients gain from many taps only in
+    groups of one channel, with images that are no smaller than the filter.
     """
     (operation, problem, dtype), tuning = task[:3], task.machine.tuning
     if problem.groups == 1 or problem.batch == 1:
         return False
     if operation == DGRAD and problem.x_channels < problem.y_channels:
         return False
-    few = problem.batch <= tuning.most_padded_images and prod(problem.x) < prod(problem.kernel)
-    most = tuning.most_padded_group_terms if few else tuning.most_group_terms
-    if operation != DGRAD and prod(problem.kernel) * problem.x_channels > most:
-        return False
+    taps, larger = prod(problem.kernel), prod(problem.x) >= prod(problem.kernel)
+    if operation == DGRAD:
+        if larger and problem.x_channels == problem.y_channels == 1 and taps > tuning.most_depthwise_taps:
+            return False
+    else:
+        few = problem.batch <= tuning.most_padded_images and not larger
+        if taps * problem.x_channels > (tuning.most_padded_group_terms if few else tuning.most_group_terms):
+            return False
     return suits_last(sum_problem_of(operation, problem, dtype, task.machine.tile, operation == DGRAD))
 
 

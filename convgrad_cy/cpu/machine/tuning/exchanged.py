@@ -26,6 +26,10 @@ TABLE = (
         "As `most_group_terms`, for up to `most_padded_images` images that are smaller than the filter.",
     ),
     same(
+        "most_depthwise_taps", 700, "taps",
+        "As `most_group_terms`, for data gradients of groups of one channel.",
+    ),
+    same(
         "most_padded_images", 4, "images",
         "After the exchange, images are channels of a group, and small groups do not take more of them.",
     ),
