@@ -31,13 +31,14 @@ def launch(dtype, workspace, operand, splits, extents, strides, begin=0):
     ``extents`` and ``strides`` (in elements of the operand) have six entries. ``begin`` is the index of element 0.
     """
     lanes = _lanes(splits)
-    # A patch of a single row needs no transposition.
+    # A strip of a single row needs no transposition.
     across = lanes < _LINES and _runs_across(extents, strides)
     if not across:
         extents, strides = _merged(extents, strides)
     columns = extents[5] if across else _WIDTH
     rows = -(-prod(extents) // columns)
-    blocks = -(-rows * lanes // _LINES) * -(-columns // _WIDTH)
+    strips = -(-rows * lanes // _LINES)
+    blocks = -(-strips * columns // _WIDTH)
     arguments = integers(splits, lanes, across, begin, extents, strides)
     grid, block = (blocks, 1, 1), (_WIDTH * _LINES, 1, 1)
     return Launch("reduce.cu", _macros(dtype.cuda), "reduce", grid, block, 0, (workspace, operand), arguments)

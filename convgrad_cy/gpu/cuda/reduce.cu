@@ -10,10 +10,11 @@
 
    Both sums have the compute type. The total is rounded once.
 
-   A block has LINES lines of WIDTH threads, and a patch of LINES / lanes rows of WIDTH elements. Each line is one lane
-   of a row, and neighbouring threads read neighbouring elements of one split. If i5 is the innermost axis of the
-   target, rows have WIDTH elements, and neighbouring threads write along a row. If another digit is the innermost axis,
-   `across` is 1, rows have extents[5] elements, and neighbouring threads write along a column of the patch. */
+   A block has LINES lines of WIDTH threads. LINES / lanes rows form a strip, and the strips stand side by side. A block
+   adds WIDTH columns of them, so only the last block has idle threads. Each line is one lane of a row, and neighbouring
+   threads read neighbouring elements of one split. If i5 is the innermost axis of the target, rows have WIDTH elements,
+   and neighbouring threads write along a row. If another digit is the innermost axis, `across` is 1, rows have
+   extents[5] elements, and neighbouring threads write along a column. */
 #include "convgrad/problem.h"
 #include "types.cuh"
 
@@ -70,12 +71,10 @@ __launch_bounds__(THREADS) reduce(const compute *__restrict__ partials, storage 
     for (int digit = 0; digit < 6; ++digit)
         elements *= unsigned(arguments.extents[digit]);
     const unsigned columns = across ? unsigned(arguments.extents[5]) : WIDTH;
-    const unsigned patches_across = (columns + WIDTH - 1) / WIDTH;
-    const unsigned first_row = blockIdx.x / patches_across * rows, first_column = blockIdx.x % patches_across * WIDTH;
-    /* The number of the element at a place of the patch, or `elements` if there is none. */
+    /* The number of the element at a place of the patch. It is at least `elements` if there is none. */
     const auto element_at = [&](unsigned row, unsigned column) {
-        column += first_column;
-        return column < columns ? (first_row + row) * columns + column : elements;
+        const unsigned along = blockIdx.x * WIDTH + column, strip = along / columns;
+        return (strip * rows + row) * columns + along - strip * columns;
     };
 
     const unsigned thread = threadIdx.x, line = thread / WIDTH, lane = line % lanes;
