@@ -50,13 +50,13 @@ def conv_problem(problem):
     return ConvProblem(problem.batch, 1, problem.x_channels, problem.y_channels, *axes)
 
 
-FEW = WIDE._replace(least_patch_products=32)
+FEW = WIDE._replace(least_patch_products=16)
 
 
 @pytest.fixture(autouse=True)
 def few_outputs(machine_with):
     """Accept problems with few output channels, too: they take the tests less time."""
-    machine_with(own_tuning=cpu.this_machine().tuning._replace(least_patch_products=32))
+    machine_with(own_tuning=cpu.this_machine().tuning._replace(least_patch_products=16))
 
 
 @pytest.fixture
@@ -84,6 +84,7 @@ def test_pays(problem):
         replace(problem, dilation=(1, 1, 2)),
         replace(problem, x_channels=32),
         replace(problem, y_channels=16),
+        replace(problem, x=problem.y, kernel=(1, 1, 1), stride=(1, 1, 1)),
         replace(problem, batch=0),
         replace(problem, groups=2),
         *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),

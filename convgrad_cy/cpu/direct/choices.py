@@ -110,7 +110,8 @@ def packs_in_tasks(sums):
     """Whether each task of fprop or dgrad packs its own part of the filter.
 
     Each block of outputs then copies the window again. This pays if taps share elements: the window is then much
-    smaller than the im2col matrix of its box.
+    smaller than the im2col matrix of its box. With one tap, it pays if there are few positions and many outputs, with
+    long sums: each part of the filter is then packed by one task, and read from its cache.
     """
     tuning = sums.tuning
     if sums.taps > tuning.most_packed_taps:  # each task copies more with more taps
@@ -122,6 +123,8 @@ def packs_in_tasks(sums):
     blocks = -(-sums.outputs // sums.strip)
     many = sums.groups * sums.count * blocks >= tuning.few_tasks
     is_balanced = many or sums.outputs >= tuning.filled_blocks * blocks * sums.strip
+    if sums.taps == 1:
+        return many and 2 * sums.positions <= tuning.box_positions and sums.channels >= tuning.packed_terms
     return is_balanced and any(axis.taps > axis.source_step for walk in sums.walks for axis in walk)
 
 

@@ -92,7 +92,8 @@ def _order(sums, across_is_faster):
     """The ``Order`` of one image. ``across_is_faster``: the answer of ``crosses_positions``."""
     across = across_is_faster and not suits_halves(sums)
     phases = sums.count if across and joins_phases(sums) else 1
-    pairs, packs, whole = 0 if across else sums.multiplies_pairs, packs_in_tasks(sums), sums
+    pairs, whole = 0 if across else sums.multiplies_pairs, sums
+    packs = sums.taps > 1 and packs_in_tasks(sums)  # with one tap, longer chunks are faster, and give the same bits
     if not across:
         sums, _ = split_walks(sums)
     # A strip of the filter that a task packs for itself should stay in L1. In some layouts, the filter is packed once

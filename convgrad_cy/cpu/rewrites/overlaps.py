@@ -74,9 +74,10 @@ def problem_refusal(problem, tuning):
 
 
 def _refusal_of_patches(problem, tuning):
-    if problem.y_channels < tuning.least_patch_products:
-        return Reason("an element has fewer than {} products", tuning.least_patch_products)
-    return None
+    if problem.kernel == (1, 1, 1):
+        return "a patch has one position"
+    products = tuning.least_patch_products * problem.x_channels
+    return Reason("an element has fewer than {} products", products) if problem.y_channels < products else None
 
 
 def _refusal_of_overlaps(problem, tuning):

@@ -178,6 +178,11 @@ TABLE = (
         "Up to this size, a box reads the filter in place if it can. For a larger box, too little of it is still in "
         "the cache.",
     ),
+    same(
+        "packed_terms", 64, "terms of a sum",
+        "With one tap, tasks pack the filter for sums of at least this length. With shorter sums, to begin a task takes "
+        "as long as its products.",
+    ),
     same("most_packed_taps", 64, "taps", "With more, tasks do not pack the filter: each would copy all taps."),
     same(
         "few_tasks", 4, "tasks",

@@ -8,8 +8,9 @@ TABLE = (
         "With more, the usual kernels fill most of a vector for each tap or stride phase.",
     ),
     same(
-        "least_patch_products", 512, "products of an element of x",
-        "If patches do not overlap. With fewer, the copies of x and of the filter take more time than the phases lose.",
+        "least_patch_products", 32, "products of an element of x for each of its channels",
+        "If patches do not overlap. With fewer, the copies of x and of the filter take more time than the phases lose. A "
+        "phase has one output for each channel of x, so the limit grows with the channels.",
     ),
     same(
         "least_cell_elements", 64, "elements of the largest part of a cell",
