@@ -9,6 +9,8 @@
 #define SLIDE_ROWS 4
 #define SLIDE_AT_MOST_(most, count) ((count) < (most) ? (count) : (most))
 #define SLIDE_POSITIONS(step, taps) SLIDE_AT_MOST_((step) == 1 ? SLIDE_MOST : 8, REGISTERS - 1 - (taps))
+/* The same, if columns lie in few sets of the L1 cache. */
+#define SLIDE_FEW(step, taps) SLIDE_AT_MOST_(3, SLIDE_POSITIONS(step, taps))
 /* One CASE for each number of taps. */
 #define SLIDE_CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #define SLIDE_BLOCK(taps) SLIDE_AT_MOST_(SLIDE_ROWS, (REGISTERS - 2) / (taps))
@@ -32,6 +34,24 @@
 #else
 #define KEEP_VECTOR(vector)
 #endif
+
+/* Addresses with the same last 12 bits are in one set of the L1 cache, and processors let a load wait for an earlier
+ * store to such an address. Columns that are half as far apart share two sets. */
+#define SLIDE_ALIAS 2048
+
+/* Whether loads of x, from the first lane to the last, would soon reach the alias of a line of y just stored. */
+static inline int runs_into(uintptr_t x, uintptr_t y)
+{
+    const uintptr_t ahead = (y - x) % SLIDE_ALIAS;
+    return ahead > 0 && ahead <= SLIDE_ALIAS / 2;
+}
+
+/* Whether the columns of a single row are in few sets: a long chunk would evict them before the next one reads them.
+ * With several rows, a short chunk has too few independent sums. */
+static inline int few_sets(const slide_shape *s, size_t itemsize)
+{
+    return s->rows == 1 && s->x_tap * (int64_t)itemsize % SLIDE_ALIAS == 0;
+}
 
 #define TYPE float
 #define SLIDE slide_f32

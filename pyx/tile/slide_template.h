@@ -32,7 +32,11 @@ static inline __attribute__((always_inline)) void
 CHUNK(const int step, const int taps, const int positions, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y,
       int64_t begin, int64_t end, int fresh)
 {
-    for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_BYTES / (int)sizeof(TYPE)) {
+    const int64_t width = VECTOR_BYTES / (int)sizeof(TYPE), vectors = (s->lanes + width - 1) / width;
+    const int down = runs_into((uintptr_t)x, (uintptr_t)y);
+    const int64_t to_next = down ? -width : width;
+    int64_t lane = down ? (vectors - 1) * width : 0;
+    for (int64_t left = vectors; left > 0; left--, lane += to_next) {
         VECTOR sum[SLIDE_MOST], factor[SLIDE_TAPS];
         const TYPE *x_row = x + lane, *w_row = w + lane;
         TYPE *made = y + lane;
@@ -75,7 +79,8 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
 static inline __attribute__((always_inline)) void
 TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
 {
-    int64_t left = s->positions, chunks = (left + SLIDE_POSITIONS(step, taps) - 1) / SLIDE_POSITIONS(step, taps);
+    const int64_t most = few_sets(s, sizeof(TYPE)) ? SLIDE_FEW(step, taps) : SLIDE_POSITIONS(step, taps);
+    int64_t left = s->positions, chunks = (left + most - 1) / most;
     int64_t begin = s->begin, end = s->end;
     for (; chunks > 0; chunks--) { /* of nearly equal length, because a short chunk has too few independent sums */
         int64_t count = (left + chunks - 1) / chunks;

@@ -1,9 +1,11 @@
 """Depthwise layers: rows of any length, taps and strides, whether the sliding tile supports them or not."""
 
+import numpy as np
 import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
 from problems import Problem
 
+import convgrad_cy
 from convgrad_cy.problem import conv_size
 
 #: Positions beyond the longest chunk of a sliding tile, and up to three times its most taps.
@@ -57,3 +59,27 @@ def test_layouts_have_the_same_bits(operation, problem):
     if operation != "conv_backward_filter":
         last = last.transpose(0, 4, 1, 2, 3)
     assert bits(first) == bits(last)
+
+
+def placed(shape, offset, fill):
+    """A float32 array of ``fill`` whose address is ``offset`` bytes past a multiple of 4096."""
+    memory = np.empty(4 * np.prod(shape) + 8192, np.uint8)
+    begin = -memory.ctypes.data % 4096 + offset
+    array = memory[begin : begin + 4 * np.prod(shape)].view(np.float32).reshape(shape)
+    array[:] = fill
+    return array
+
+
+@pytest.mark.parametrize("channels", (1000, 512, 1024))  # the last two have columns in few sets of the L1 cache
+@pytest.mark.parametrize("x_offset, y_offset", ((0, 0), (0, 64), (64, 0), (16, 528), (4, 3072)))
+def test_addresses_do_not_matter(x_offset, y_offset, channels):
+    """The order of the lanes depends on the distance of x and y, and must not change a result."""
+    numbers = np.random.default_rng(0)
+    w = numbers.standard_normal((4, 1, channels)).astype(np.float32)
+    x = numbers.standard_normal((2, 33, channels)).astype(np.float32)
+    keywords = {"groups": channels, "data_format": "NXC", "filter_format": "XIO"}
+    out = placed((2, 30, channels), y_offset, np.nan)
+    convgrad_cy.conv(placed(x.shape, x_offset, x), w, out=out, **keywords)
+    np.testing.assert_array_equal(out, convgrad_cy.conv(x, w, **keywords))
+    expected = sum(x[:, t : t + 30].astype(float) * w[t, 0] for t in range(4))
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)

@@ -180,8 +180,8 @@ TABLE = (
     ),
     same(
         "packed_terms", 64, "terms of a sum",
-        "With one tap, tasks pack the filter for sums of at least this length. With shorter sums, to begin a task takes "
-        "as long as its products.",
+        "With one tap, tasks pack the filter for sums of at least this length. With shorter sums, beginning a task "
+        "takes as long as its products.",
     ),
     same("most_packed_taps", 64, "taps", "With more, tasks do not pack the filter: each would copy all taps."),
     same(

@@ -9,8 +9,8 @@ TABLE = (
     ),
     same(
         "least_patch_products", 32, "products of an element of x for each of its channels",
-        "If patches do not overlap. With fewer, the copies of x and of the filter take more time than the phases lose. A "
-        "phase has one output for each channel of x, so the limit grows with the channels.",
+        "If patches do not overlap. With fewer, the copies of x and of the filter take more time than the phases lose. "
+        "A phase has one output for each channel of x, so the limit grows with the channels.",
     ),
     same(
         "least_cell_elements", 64, "elements of the largest part of a cell",
