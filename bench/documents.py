@@ -101,6 +101,21 @@ def machines():
     return markdown_table(header, cells)
 
 
+def commits():
+    """The commits that were measured, newest first."""
+    found = {}
+    for path in results.FOLDER.glob("*.json"):
+        machine = read(path.stem).get("machine", {"date": "", "commit": None})
+        commit = (machine["commit"] or "not recorded").partition("-")[0]
+        found.setdefault(commit, []).append((machine["date"], f"`{path.stem}`"))
+    newest = sorted(found.items(), key=lambda item: max(item[1]), reverse=True)
+    cells = [
+        [commit, "earlier" if row else "newest", ", ".join(sorted(name for _, name in measured))]
+        for row, (commit, measured) in enumerate(newest)
+    ]
+    return markdown_table(["commit", "kernels", "results"], cells)
+
+
 def step_seconds(data, layout):
     """Our time for all layers of a network."""
     return summary.step_seconds([row for row in data["rows"] if row["layout"] == layout], OURS)
@@ -273,6 +288,7 @@ def complaints():
 
 TABLES = {
     "machines": machines,
+    "commits": commits,
     "layers": layers,
     "layers-by-layout": layers_by_layout,
     "types": types,

@@ -9,7 +9,7 @@
 #define SLIDE_ROWS 4
 #define SLIDE_AT_MOST_(most, count) ((count) < (most) ? (count) : (most))
 #define SLIDE_POSITIONS(step, taps) SLIDE_AT_MOST_((step) == 1 ? SLIDE_MOST : 8, REGISTERS - 1 - (taps))
-/* The same, if columns lie in few sets of the L1 cache. */
+/* Positions of a chunk whose columns lie in few sets of the L1 cache. */
 #define SLIDE_FEW(step, taps) SLIDE_AT_MOST_(3, SLIDE_POSITIONS(step, taps))
 /* One CASE for each number of taps. */
 #define SLIDE_CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
