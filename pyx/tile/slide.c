@@ -1,4 +1,7 @@
 /* The sliding and the spreading tiles, compiled once for each instruction set. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-unswitch-loops") /* code for `fresh` and for prefetches once, not twice: 10 kB of a wheel */
+#endif
 #include "tile/slide.h"
 #include "tile/spread.h"
 #include "tile/ukernel.h"
@@ -53,11 +56,15 @@ static inline int few_sets(const slide_shape *s, size_t itemsize)
     return s->rows == 1 && s->x_tap * (int64_t)itemsize % SLIDE_ALIAS == 0;
 }
 
+/* Lanes of float32 run in either direction. The other types would add 20 kB to the wheel. */
+#define SLIDE_BOTH_WAYS 1
 #define TYPE float
 #define SLIDE slide_f32
 #include "tile/slide_template.h"
 #undef TYPE
 #undef SLIDE
+#undef SLIDE_BOTH_WAYS
+#define SLIDE_BOTH_WAYS 0
 
 #define TYPE double
 #define SLIDE slide_f64

@@ -23,6 +23,7 @@
 #define SLIDE_SUMS SLIDE_JOIN(SLIDE, _sums)
 #define LOAD(address) (*(const VECTOR *)(address))
 #define LINE (64 / (int)sizeof(TYPE)) /* elements of a cache line */
+#define VECTOR_LANES (VECTOR_BYTES / (int)sizeof(TYPE))
 
 typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
 
@@ -30,24 +31,18 @@ typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYP
  * unrolled. */
 static inline __attribute__((always_inline)) void
 CHUNK(const int step, const int taps, const int positions, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y,
-      int64_t begin, int64_t end, int fresh)
+      int64_t to_next, int64_t begin, int64_t end, int fresh)
 {
-    const int64_t width = VECTOR_BYTES / (int)sizeof(TYPE), vectors = (s->lanes + width - 1) / width;
-    const int down = runs_into((uintptr_t)x, (uintptr_t)y);
-    const int64_t to_next = down ? -width : width;
-    int64_t lane = down ? (vectors - 1) * width : 0;
-    for (int64_t left = vectors; left > 0; left--, lane += to_next) {
+    for (int64_t left = s->lanes; left > 0; left -= VECTOR_LANES, x += to_next, w += to_next, y += to_next) {
         VECTOR sum[SLIDE_MOST], factor[SLIDE_TAPS];
-        const TYPE *x_row = x + lane, *w_row = w + lane;
-        TYPE *made = y + lane;
-        if (s->new_rows && lane % LINE == 0) /* prefetch columns that later positions read */
+        const TYPE *x_row = x, *w_row = w;
+        if (s->new_rows && left % LINE == 0) /* prefetch columns that later positions read */
             for (int64_t r = s->new_row; r < s->new_row + s->new_rows; r++) {
                 const TYPE *next = x_row + r * s->x_row + s->ahead;
-                for (int i = 0; i < positions * step; i++, next += s->x_tap)
-                    __builtin_prefetch(next, 0, 3);
+                ROLLED for (int i = 0; i < positions * step; i++, next += s->x_tap) __builtin_prefetch(next, 0, 3);
             }
         UNROLLED(p, positions)
-            sum[p] = fresh ? (VECTOR){0} : LOAD(made + p * s->y_position);
+            sum[p] = fresh ? (VECTOR){0} : LOAD(y + p * s->y_position);
         for (int64_t r = 0; r < s->rows; r++) {
             const TYPE *column = x_row;
             UNROLLED(t, taps)
@@ -66,20 +61,22 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
             w_row += s->w_row;
         }
         UNROLLED(p, positions)
-            *(VECTOR *)(made + p * s->y_position) = sum[p];
+            *(VECTOR *)(y + p * s->y_position) = sum[p];
     }
 }
 
 #define CASE(count)                                                                                                    \
     case count:                                                                                                        \
         if (count <= SLIDE_POSITIONS(step, taps))                                                                      \
-            CHUNK(step, taps, count, s, x, w, y, begin, end, fresh);                                                   \
+            CHUNK(step, taps, count, s, x, w, y, to_next, begin, end, fresh);                                          \
         break;
 
 static inline __attribute__((always_inline)) void
-TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
+TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int64_t to_next,
+     int fresh)
 {
-    const int64_t most = few_sets(s, sizeof(TYPE)) ? SLIDE_FEW(step, taps) : SLIDE_POSITIONS(step, taps);
+    const int64_t most =
+        SLIDE_BOTH_WAYS && few_sets(s, sizeof(TYPE)) ? SLIDE_FEW(step, taps) : SLIDE_POSITIONS(step, taps);
     int64_t left = s->positions, chunks = (left + most - 1) / most;
     int64_t begin = s->begin, end = s->end;
     for (; chunks > 0; chunks--) { /* of nearly equal length, because a short chunk has too few independent sums */
@@ -108,10 +105,10 @@ TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const 
 
 #undef CASE
 #define CASE(count)                                                                                                    \
-    case count: TAPS(step, count, s, x, w, y, fresh); break;
+    case count: TAPS(step, count, s, x, w, y, to_next, fresh); break;
 
 static inline __attribute__((always_inline)) void
-STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
+STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int64_t to_next, int fresh)
 {
     switch (s->taps) {
         SLIDE_CASES
@@ -123,10 +120,16 @@ STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y
 /* Computes one row of y. 1 <= step <= 2, 1 <= taps <= SLIDE_TAPS. */
 void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
 {
+    int64_t to_next = VECTOR_LANES;
+    if (SLIDE_BOTH_WAYS && s->lanes > 0 && runs_into((uintptr_t)x, (uintptr_t)y)) {
+        const int64_t last = (s->lanes - 1) / VECTOR_LANES * VECTOR_LANES;
+        x += last, w += last, y += last;
+        to_next = -to_next;
+    }
     if (s->step == 1)
-        STEP(1, s, x, w, y, fresh);
+        STEP(1, s, x, w, y, to_next, fresh);
     else
-        STEP(2, s, x, w, y, fresh);
+        STEP(2, s, x, w, y, to_next, fresh);
 }
 
 /* Adds the products of one position to a block of sums. */
@@ -167,7 +170,7 @@ static inline __attribute__((always_inline)) void
 SUMS(const int step, const int positions, const int rows, const int taps, const slide_shape *s, const TYPE *x,
      const TYPE *y, TYPE *w)
 {
-    for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_BYTES / (int)sizeof(TYPE)) {
+    for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_LANES) {
         VECTOR sum[SLIDE_ROWS][SLIDE_TAPS];
         UNROLLED(r, rows)
             UNROLLED(t, taps)
@@ -257,3 +260,4 @@ void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 #undef SLIDE_SUMS
 #undef LOAD
 #undef LINE
+#undef VECTOR_LANES
