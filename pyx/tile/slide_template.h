@@ -121,7 +121,7 @@ STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y
 void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
 {
     int64_t to_next = VECTOR_LANES;
-    if (SLIDE_BOTH_WAYS && s->lanes > 0 && runs_into((uintptr_t)x, (uintptr_t)y)) {
+    if (SLIDE_BOTH_WAYS && s->lanes > 0 && runs_into((uintptr_t)x, (uintptr_t)y)) { /* from the last lanes on */
         const int64_t last = (s->lanes - 1) / VECTOR_LANES * VECTOR_LANES;
         x += last, w += last, y += last;
         to_next = -to_next;

@@ -105,7 +105,7 @@ def _rows(given):
 
 def _refusal_of_packed(given):
     if not given.packs_in_tasks:
-        return "the filter is small, the positions are many, or walks are split at padding"
+        return "the filter is small, sums are short, the positions are many, or walks are split at padding"
     return "the taps of the stride phases lie side by side" if packs_phases(given.split[0], given.placement) else None
 
 
